@@ -51,21 +51,24 @@ cdef class Table(Ngrams):
         self.buckets = <Bucket*> &memory[0]
 
     cdef bint look_up(
-        self, const int* X, Py_ssize_t stride, const int* y, Py_ssize_t n, double* out
+        self, const int* X, Py_ssize_t stride, const int* y, Py_ssize_t n, double* out,
+        int* orders,
     ) noexcept nogil:
         cdef Words words
         words.prob, words.bow = &self.prob[0], &self.bow[0]
         words.n = <int> self.prob.shape[0]
         # The compiler unrolls the loops over words of the usual orders.
         if self.n_context == 2:
-            return look_up_all(self, words, X, stride, y, n, out, 2)
+            return look_up_all(self, words, X, stride, y, n, out, orders, 2)
         if self.n_context == 3:
-            return look_up_all(self, words, X, stride, y, n, out, 3)
+            return look_up_all(self, words, X, stride, y, n, out, orders, 3)
         if self.n_context == 4:
-            return look_up_all(self, words, X, stride, y, n, out, 4)
+            return look_up_all(self, words, X, stride, y, n, out, orders, 4)
         if self.n_context == 5:
-            return look_up_all(self, words, X, stride, y, n, out, 5)
-        return look_up_all(self, words, X, stride, y, n, out, self.n_context)
+            return look_up_all(self, words, X, stride, y, n, out, orders, 5)
+        return look_up_all(
+            self, words, X, stride, y, n, out, orders, self.n_context
+        )
 
 
 cdef struct Words:
@@ -100,7 +103,7 @@ cdef struct Block:
 
 cdef inline bint look_up_all(
     Table table, Words words, const int* X, Py_ssize_t stride, const int* y,
-    Py_ssize_t n_windows, double* out, int n_context,
+    Py_ssize_t n_windows, double* out, int* orders, int n_context,
 ) noexcept nogil:
     cdef Block block
     cdef Chain all_found  # the context of contexts, which is not looked up
@@ -128,6 +131,9 @@ cdef inline bint look_up_all(
         last_step(&block, table, n_context)
         for j in range(n):
             out[first + j] = prob_of(&block.chain[j], n_context)
+        if orders != NULL:
+            for j in range(n):
+                orders[first + j] = block.chain[j].n_words + 1
         first += n
     return valid
 

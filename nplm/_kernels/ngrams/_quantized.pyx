@@ -89,7 +89,7 @@ cdef class QuantizedTrie(Ngrams):
 
     cdef bint look_up(
         self, const int* X, Py_ssize_t stride, const int* y, Py_ssize_t n_windows,
-        double* out,
+        double* out, int* orders,
     ) noexcept nogil:
         cdef int n_context = self.n_context, n_words = <int> self.prob.shape[0]
         cdef const float* prob = &self.prob[0]
@@ -126,6 +126,9 @@ cdef class QuantizedTrie(Ngrams):
                 step(&chains, &ranges, self, k, n_context)
             for j in range(n):
                 out[row + j] = prob_of(&chains, j, n_context)
+            if orders != NULL:
+                for j in range(n):
+                    orders[row + j] = chains.n_words[j] + 1
             row += n
         return valid
 

@@ -12,7 +12,8 @@ cdef class Ngrams:
     cdef readonly int n_context  # words in the longest context
 
     cdef bint look_up(
-        self, const int* X, Py_ssize_t stride, const int* y, Py_ssize_t n, double* out
+        self, const int* X, Py_ssize_t stride, const int* y, Py_ssize_t n, double* out,
+        int* orders,
     ) noexcept nogil
 
 

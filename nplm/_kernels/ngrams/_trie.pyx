@@ -26,12 +26,14 @@ cdef class Ngrams:
         return self.prob.shape[0]
 
     cdef bint look_up(
-        self, const int* X, Py_ssize_t stride, const int* y, Py_ssize_t n, double* out
+        self, const int* X, Py_ssize_t stride, const int* y, Py_ssize_t n, double* out,
+        int* orders,
     ) noexcept nogil:
         """Compute the probabilities of `n` next words; return whether ids are in range.
 
         The rows of X are contexts of ``n_context`` words, `stride` ids apart. Ids that
-        are out of range are replaced.
+        are out of range are replaced. `orders`, unless it is NULL, gets the length of
+        the longest n-gram found of each.
         """
 
 
@@ -40,7 +42,7 @@ cdef inline bint log_prob(
     double* out,
 ) noexcept nogil:
     """Fill in the logarithms of the probabilities; return whether ids are in range."""
-    cdef bint valid = ngrams.look_up(X, stride, y, n, out)
+    cdef bint valid = ngrams.look_up(X, stride, y, n, out, NULL)
     cdef Py_ssize_t row
     for row in range(n):
         out[row] = log(out[row])
@@ -61,7 +63,9 @@ def windows_prob(
     check_width(X.shape[1], ngrams.n_context)
     if X.shape[0] > 0:
         with nogil:
-            ngrams.look_up(&X[0, 0], X.shape[1], &y[0], X.shape[0], &out[0])
+            ngrams.look_up(
+                &X[0, 0], X.shape[1], &y[0], X.shape[0], &out[0], NULL
+            )
 
 
 def windows_log_prob(

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import partial
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from nplm.base.array_types import Floats
 from nplm.text.codecs import Ids, Text, Words
-from nplm.text.lm.text_scores import ScoredTokens, TextSize
+from nplm.text.lm.text_scores import ScoredTokens, TextSize, sums_by_document
+
+# Sentences of text whose ids are in memory at once.
+N_TOGETHER = 1 << 10
 
 
 class Scorer:
@@ -249,17 +253,20 @@ class Scorer:
         log_prob : ndarray of float64, shape (n_sentences,)
         """
         eos = self.eos if eos is None else eos
-        if self._words is not None:
-            words, text = self._words, self.word_scorer.text
-            sentence = self.word_scorer.sentence
-            log_probs = (
-                text(words, s, bos, eos)
-                if isinstance(s, str)
-                else sentence(self._split_one(s), bos, eos)
-                for s in sentences
-            )
-            return np.fromiter(log_probs, np.float64)
-        return self.word_scorer.sentences(map(self._split_one, sentences), bos, eos)
+        if self._words is None:
+            return self.word_scorer.sentences(map(self._split_one, sentences), bos, eos)
+        log_prob, rest, start = [np.empty(0)], iter(sentences), 0
+        while block := list(islice(rest, N_TOGETHER)):
+            if all(isinstance(sentence, str) for sentence in block):
+                # Their words are looked up together.
+                ids, lengths = self.codec.encode(block, start=start)
+                by_token, _ = self.word_scorer.tokens(ids, lengths, bos, eos, False)
+                log_prob.append(sums_by_document(by_token, lengths + eos))
+            else:
+                split = map(self._split_one, block)
+                log_prob.append(self.word_scorer.sentences(split, bos, eos))
+            start += len(block)
+        return np.concatenate(log_prob)
 
     def tokens(
         self,

@@ -75,8 +75,7 @@ class ScoredTokens:
 
     def sums(self, values: AnyArray) -> Floats:
         """Return the sum of the values of the tokens of each document."""
-        sums = np.bincount(self.document, values, minlength=len(self.lengths))
-        return sums.astype(np.float64, copy=False)
+        return sums_by_document(values, self.lengths)
 
     def by_document(self) -> Iterator[slice]:
         """Yield the tokens of each document as a slice."""
@@ -94,6 +93,13 @@ class ScoredTokens:
                 None if self.order is None else self.order[part],
                 None if self.weights is None else self.weights[part],
             )
+
+
+def sums_by_document(values: AnyArray, lengths: Index) -> Floats:
+    """Return the sum of the values of the tokens of each document, added in order."""
+    document = np.repeat(np.arange(len(lengths)), lengths)
+    sums = np.bincount(document, values, minlength=len(lengths))
+    return sums.astype(np.float64, copy=False)
 
 
 class TextSize(NamedTuple):

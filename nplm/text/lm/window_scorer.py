@@ -18,6 +18,7 @@ from nplm.base.estimators.scored_texts import (
     texts_log_prob,
 )
 from nplm.text.documents import Documents
+from nplm.text.lm.text_scores import sums_by_document
 from nplm.text.samples import check_tokens, unknown_word
 
 MAX_BYTES = 1 << 26
@@ -231,8 +232,7 @@ class WindowWordScorer:
         lengths = np.array([len(sentence) for sentence in ids], dtype=np.intp)
         flat = np.fromiter((i for sentence in ids for i in sentence), dtype=np.int32)
         log_prob, _ = self.tokens(flat, lengths, bos, eos)
-        sentence = np.repeat(np.arange(len(ids)), lengths + eos)
-        return np.bincount(sentence, log_prob, minlength=len(ids)).astype(np.float64)
+        return sums_by_document(log_prob, lengths + eos)
 
     def tokens(
         self, ids: Ids, lengths: Index, bos: bool, eos: bool, details: bool = False

@@ -15,8 +15,8 @@ from nplm import (
 )
 from nplm.formats import load_binary, save_binary
 from tests.helpers import small_text
+from tests.helpers.models import BLANKS, fitted_to_texts
 from tests.helpers.models import SCORED as MODELS
-from tests.helpers.models import fitted_to_texts
 from tests.helpers.texts import texts
 
 pytestmark = small_text
@@ -125,22 +125,30 @@ def test_hypotheses_with_one_context_are_computed_once(models, name, monkeypatch
     assert len(asked) == 4
 
 
+@pytest.mark.parametrize("bits", [None, 8])
 @pytest.mark.parametrize("name", ["Kneser-Ney", "pruned"])
 @pytest.mark.parametrize("order", range(2, 7))
-def test_ngram_scores_equal_window_scores_bit_for_bit(name, order):
-    """In texts of 32 words or more, some look-ups include the words before."""
+def test_ngram_scores_equal_window_scores_bit_for_bit(tmp_path, name, order, bits):
+    """Words are looked up one by one, by sentence, and in blocks of sentences."""
     lm = fitted_to_texts(MODELS[name], order - 1)
-    scorer = lm.scorer()
     documents = lm.vocabulary_.transform([text.split() for text in CASES])
-    for text, scores in zip(CASES, lm.token_scores(CASES)):
-        state, steps = scorer.begin(), []
-        for word in text.split():
-            log_prob, state = scorer.step(state, word)
+    save_binary(lm.estimator_, tmp_path / "file", lm.vocabulary_.words_, bits=bits)
+    lm = TextLM.from_model(*load_binary(tmp_path / "file"), tokenizer=BLANKS)
+    scorer = lm.scorer()
+    for text, scores in zip(CASES, lm.token_scores(CASES), strict=True):
+        state, steps, orders = scorer.begin(), [], []
+        for word in [*text.split(), None]:
+            log_prob, found, state = scorer.word_scorer.full_step(state, word)
             steps.append(log_prob)
-        steps.append(scorer.end(state))
+            orders.append(found)
         assert_array_equal(scores.log_prob, steps)
+        assert (scores.order <= orders).all()  # a suffix counts as found in KenLM
+    together = scorer.score_many(CASES)
+    assert_array_equal(together, [scorer.score(text) for text in CASES])
+    assert_array_equal(scorer.score_many(text.split() for text in CASES), together)
+    assert_array_equal(lm.score_samples(CASES), together)
     windows = TextLM.from_model(lm.estimator_, boundary=0)
-    assert_allclose(windows.score_samples(documents), lm.score_samples(CASES), 1e-14)
+    assert_allclose(windows.score_samples(documents), together, 1e-14)
 
 
 @pytest.mark.parametrize("name", ["Kneser-Ney", "pruned"])

@@ -314,7 +314,7 @@ cdef class KenlmNgrams(Ngrams):
 
     cdef bint look_up(
         self, const int* X, Py_ssize_t stride, const int* y, Py_ssize_t n_windows,
-        double* out,
+        double* out, int* orders,
     ) noexcept nogil:
         cdef int words[CHUNK * (MAX_WORDS + 1)]
         cdef Search contexts
@@ -352,6 +352,8 @@ cdef class KenlmNgrams(Ngrams):
                 out[done + j] = pow(10, log10_of(
                     &chains, j, of_contexts.bow[j], of_contexts.n_found[j]
                 ))
+                if orders != NULL:
+                    orders[done + j] = chains.known[j] + 1
             done += n
         return valid
 

@@ -1,11 +1,34 @@
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from nplm._kernels.ngrams._hashed import Table
 from nplm._kernels.ngrams._quantized import QuantizedTrie
+from nplm._kernels.ngrams._trie import Ngrams
 from nplm._kernels.ngrams.decoding._word_ids import Ids
 from nplm._kernels.ngrams.decoding._word_scorer import WordScorer
+from nplm.base.array_types import Counts, Floats
 
-class NgramScorer(WordScorer): ...
+class NgramScorer(WordScorer):
+    def __init__(
+        self,
+        ngrams: Ngrams,
+        boundary: int,
+        ids: dict[Any, int] | Ids | None,
+        n_words: int,
+        unknown: int,
+        closed: bool,
+    ) -> None: ...
+    def fill_tokens(
+        self,
+        ids: NDArray[np.int32],
+        lengths: Counts,
+        bos: bool,
+        eos: bool,
+        log_prob: Floats,
+        orders: NDArray[np.int32],
+    ) -> None: ...
 
 class HashedWordScorer(NgramScorer):
     def __init__(

@@ -3,10 +3,13 @@
 The look-ups are those of ``windows_prob``, for the words of one sentence.
 """
 
+from libc.math cimport log
 from libc.stdint cimport int64_t, uint64_t
+from libc.string cimport memcpy
 
+from nplm._kernels._ids cimport id_below
 from nplm._kernels.ngrams._bits cimport NPLM_PREFETCH
-from nplm._kernels.ngrams._chains cimport MAX_WORDS, one_of
+from nplm._kernels.ngrams._chains cimport BLOCK, MAX_WORDS, one_of
 from nplm._kernels.ngrams._hashed cimport (
     MULTIPLIER, Bucket, Slot, Table, find_long_from, found_from, hash_word, home,
     slot_of,
@@ -15,6 +18,7 @@ from nplm._kernels.ngrams._quantized cimport (
     FEW, Level, QuantizedTrie, bow_at, children, expect_children, expect_sample,
     find_record, length_of, n_searched, prob_at, word_at,
 )
+from nplm._kernels.ngrams._trie cimport Ngrams
 from nplm._kernels.ngrams.decoding._word_scorer cimport (
     CHUNK, Chains, Context, WordScorer,
 )
@@ -25,6 +29,61 @@ cdef class NgramScorer(WordScorer):
 
     No twin: see `WordScorer`.
     """
+
+    cdef Ngrams ngrams
+
+    def __cinit__(
+        self, Ngrams ngrams, int boundary, ids, int n_words, int unknown, bint closed
+    ):
+        check_n_words(n_words, ngrams.prob.shape[0])
+        self.ngrams = ngrams
+
+    def fill_tokens(
+        self, const int[::1] ids, const int64_t[::1] lengths, bint bos, bint eos,
+        double[::1] log_prob, int[::1] orders,
+    ):
+        # As windows: their blocks have the words of several sentences.
+        cdef int n_context = self.n_context, n = 0, k, word
+        cdef Py_ssize_t i = 0, j, out = 0, sentence
+        # The row before the first one is the last row of the block before.
+        cdef int X[(1 + BLOCK) * MAX_WORDS]
+        cdef int y[BLOCK]
+        cdef int* before
+        if not bos:
+            WordScorer.fill_tokens(self, ids, lengths, bos, eos, log_prob, orders)
+            return
+        with nogil:
+            for sentence in range(lengths.shape[0]):
+                word = self.boundary
+                for j in range(lengths[sentence] + eos):
+                    before = X + n * n_context
+                    for k in range(1, n_context):
+                        # No context reaches back over a boundary.
+                        before[n_context + k - 1] = (
+                            word if word == self.boundary else before[k]
+                        )
+                    before[2 * n_context - 1] = word
+                    word = self.boundary
+                    if j < lengths[sentence]:
+                        word = id_below(&ids[i], self.n_words)
+                        i += 1
+                    y[n] = word
+                    n += 1
+                    if n == BLOCK:
+                        self.fill_block(X + n_context, y, n, &log_prob[out], &orders[out])
+                        memcpy(X, X + n * n_context, n_context * sizeof(int))
+                        out += n
+                        n = 0
+            if n > 0:
+                self.fill_block(X + n_context, y, n, &log_prob[out], &orders[out])
+
+    cdef inline void fill_block(
+        self, const int* X, const int* y, int n, double* log_prob, int* orders
+    ) noexcept nogil:
+        cdef int j
+        self.ngrams.look_up(X, self.n_context, y, n, log_prob, orders)
+        for j in range(n):
+            log_prob[j] = log(log_prob[j])
 
     cdef inline bint lacks(
         self, const Context* context, const Chains* chains, int j, int k, bint follow
@@ -53,7 +112,6 @@ cdef class HashedWordScorer(NgramScorer):
         self, Table table, int boundary, ids, int n_words, int unknown,
         bint closed,
     ):
-        check_n_words(n_words, table.prob.shape[0])
         self.table = table
         self.buckets, self.bucket_start = table.buckets, &table.bucket_start[0]
         self.prob, self.bow = &table.prob[0], &table.bow[0]
@@ -173,7 +231,6 @@ cdef class QuantizedWordScorer(NgramScorer):
         self, QuantizedTrie trie, int boundary, ids, int n_words, int unknown,
         bint closed,
     ):
-        check_n_words(n_words, trie.prob.shape[0])
         self.trie = trie
         self.prob, self.bow = &trie.prob[0], &trie.bow[0]
         self.bigrams = &trie.start[0]
