@@ -80,7 +80,7 @@ class FittedText:
         return tokens
 
     def score_samples(self, X: Sequence[object]) -> Floats:
-        """Return `TextLM.score_samples`; n-grams of text need no arrays of ids."""
+        """Return `TextLM.score_samples`."""
         sentences = self.codec.sentences(X)
         if sentences is not None and self.ngram_scorer() is not None:
             return self.scorer().score_many(sentences)

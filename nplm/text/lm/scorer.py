@@ -11,10 +11,10 @@ import numpy as np
 
 from nplm.base.array_types import Floats
 from nplm.text.codecs import Ids, Text, Words
-from nplm.text.lm.text_scores import ScoredTokens, TextSize, sums_by_document
+from nplm.text.lm.text_scores import ScoredTokens, TextSize
 
-# Sentences of text whose ids are in memory at once.
-N_TOGETHER = 1 << 10
+# Sentences that are read at once, to score their words together.
+N_TOGETHER = 1 << 6
 
 
 class Scorer:
@@ -231,7 +231,7 @@ class Scorer:
         log_prob : float
             Natural logarithm.
         """
-        eos = self.eos if eos is None else eos
+        eos = bool(self.eos if eos is None else eos)
         if self._words is not None and isinstance(sentence, str):
             return self.word_scorer.text(self._words, sentence, bos, eos)
         return self.word_scorer.sentence(self._split_one(sentence), bos, eos)
@@ -252,21 +252,21 @@ class Scorer:
         -------
         log_prob : ndarray of float64, shape (n_sentences,)
         """
-        eos = self.eos if eos is None else eos
+        eos = bool(self.eos if eos is None else eos)
         if self._words is None:
             return self.word_scorer.sentences(map(self._split_one, sentences), bos, eos)
-        log_prob, rest, start = [np.empty(0)], iter(sentences), 0
+        words, word_scorer = self._words, self.word_scorer
+        log_prob: list[Floats] = []
+        rest = iter(sentences)
         while block := list(islice(rest, N_TOGETHER)):
             if all(isinstance(sentence, str) for sentence in block):
-                # Their words are looked up together.
-                ids, lengths = self.codec.encode(block, start=start)
-                by_token, _ = self.word_scorer.tokens(ids, lengths, bos, eos, False)
-                log_prob.append(sums_by_document(by_token, lengths + eos))
+                log_prob.append(word_scorer.texts(words, block, bos, eos))
             else:
-                split = map(self._split_one, block)
-                log_prob.append(self.word_scorer.sentences(split, bos, eos))
-            start += len(block)
-        return np.concatenate(log_prob)
+                of_each = (self.score(sentence, bos=bos, eos=eos) for sentence in block)
+                log_prob.append(np.fromiter(of_each, np.float64))
+        if len(log_prob) == 1:
+            return log_prob[0]
+        return np.concatenate([np.empty(0), *log_prob])
 
     def tokens(
         self,

@@ -13,6 +13,7 @@ from nplm import (
     Vocabulary,
     windows,
 )
+from nplm._kernels.ngrams.decoding._word_scorer import WordScorer
 from nplm.formats import load_binary, save_binary
 from tests.helpers import small_text
 from tests.helpers.models import BLANKS, fitted_to_texts
@@ -136,19 +137,53 @@ def test_ngram_scores_equal_window_scores_bit_for_bit(tmp_path, name, order, bit
     lm = TextLM.from_model(*load_binary(tmp_path / "file"), tokenizer=BLANKS)
     scorer = lm.scorer()
     for text, scores in zip(CASES, lm.token_scores(CASES), strict=True):
-        state, steps, orders = scorer.begin(), [], []
-        for word in [*text.split(), None]:
-            log_prob, found, state = scorer.word_scorer.full_step(state, word)
+        state, steps = scorer.begin(), []
+        for word in text.split():
+            log_prob, state = scorer.step(state, word)
             steps.append(log_prob)
-            orders.append(found)
+        steps.append(scorer.end(state))
         assert_array_equal(scores.log_prob, steps)
-        assert (scores.order <= orders).all()  # a suffix counts as found in KenLM
-    together = scorer.score_many(CASES)
-    assert_array_equal(together, [scorer.score(text) for text in CASES])
-    assert_array_equal(scorer.score_many(text.split() for text in CASES), together)
-    assert_array_equal(lm.score_samples(CASES), together)
     windows = TextLM.from_model(lm.estimator_, boundary=0)
-    assert_allclose(windows.score_samples(documents), together, 1e-14)
+    assert_allclose(windows.score_samples(documents), lm.score_samples(CASES), 1e-14)
+    tokens = scorer.tokens(CASES)
+    by_sentence = np.empty(len(tokens.ids)), np.empty(len(tokens.ids), np.int32)
+    ids = np.concatenate(documents).astype(np.int32)
+    lengths = np.array([len(document) for document in documents])
+    WordScorer.fill_tokens(scorer.word_scorer, ids, lengths, True, True, *by_sentence)
+    assert_array_equal((tokens.log_prob, tokens.order), by_sentence)
+
+
+@pytest.mark.parametrize("name", ["Kneser-Ney", "pruned", "network"])
+def test_many_sentences_have_the_scores_of_each(models, name):
+    scorer = models[name].scorer()
+    as_words = [text.split() for text in CASES]
+    for eos in (True, False, 2, 0):
+        expected = [scorer.score(text, eos=eos) for text in CASES]
+        for sentences in (
+            CASES * 6,
+            (text for text in CASES * 6),
+            [*CASES, *as_words, *CASES * 4],
+            as_words * 6,
+        ):
+            found = scorer.score_many(sentences, eos=eos)
+            assert_allclose(found, expected * 6, rtol=0 if name != "network" else 1e-6)
+    assert scorer.score_many(iter([])).shape == (0,)
+
+
+def test_words_that_the_model_does_not_know_are_refused():
+    lm = fitted_to_texts(KneserNeyLM())
+    before = lm.scorer()
+    lm.vocabulary_.add_words(["new"])
+    assert before.score_many(["w1 new"]) == [before.score("w1 new")]
+    scorer = lm.scorer()
+    for use in (
+        lambda: scorer.score("w1 new"),
+        lambda: scorer.score_many(["w1 new"]),
+        lambda: scorer.tokens(["w1 new"]),
+        lambda: lm.token_scores(["w1 new"]),
+    ):
+        with pytest.raises(ValueError, match="knows 14 words: the vocabulary is not"):
+            use()
 
 
 @pytest.mark.parametrize("name", ["Kneser-Ney", "pruned"])

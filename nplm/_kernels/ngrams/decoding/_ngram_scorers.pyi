@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from nplm._kernels.ngrams._hashed import Table
 from nplm._kernels.ngrams._quantized import QuantizedTrie
 from nplm._kernels.ngrams._trie import Ngrams
-from nplm._kernels.ngrams.decoding._word_ids import Ids
+from nplm._kernels.ngrams.decoding._word_ids import Ids, WordIds
 from nplm._kernels.ngrams.decoding._word_scorer import WordScorer
 from nplm.base.array_types import Counts, Floats
 
@@ -19,6 +19,9 @@ class NgramScorer(WordScorer):
         n_words: int,
         unknown: int,
         closed: bool,
+    ) -> None: ...
+    def fill_texts(
+        self, words: WordIds, texts: list[str], bos: bool, eos: bool, out: Floats
     ) -> None: ...
     def fill_tokens(
         self,

@@ -1,8 +1,10 @@
 """Look up the n-grams of words that follow one another, for word-by-word scorers.
 
-The look-ups are those of ``windows_prob``, for the words of one sentence.
+The look-ups are those of ``windows_prob``: for sentences scored together in its blocks,
+for single words and sentences with less to prepare.
 """
 
+from cpython.exc cimport PyErr_CheckSignals
 from libc.math cimport log
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy
@@ -19,9 +21,20 @@ from nplm._kernels.ngrams._quantized cimport (
     find_record, length_of, n_searched, prob_at, word_at,
 )
 from nplm._kernels.ngrams._trie cimport Ngrams
+from nplm._kernels.ngrams.decoding._word_ids cimport (
+    BATCH, WordIds, encodable, utf8_of,
+)
 from nplm._kernels.ngrams.decoding._word_scorer cimport (
     CHUNK, Chains, Context, WordScorer,
 )
+
+
+cdef struct Windows:
+    # Windows of words that follow one another, after the last one of those before.
+    int n
+    int X[(1 + BLOCK) * MAX_WORDS]
+    int y[BLOCK]
+    int before  # the word before the next one, or a boundary
 
 
 cdef class NgramScorer(WordScorer):
@@ -38,52 +51,101 @@ cdef class NgramScorer(WordScorer):
         check_n_words(n_words, ngrams.prob.shape[0])
         self.ngrams = ngrams
 
+    def fill_texts(
+        self, WordIds words not None, list texts not None, bint bos, bint eos,
+        double[::1] out,
+    ):
+        # The words are looked up as windows are: a block of windows has the words of
+        # several sentences. An empty context, without a boundary, is that of no window.
+        cdef Windows windows
+        cdef Py_ssize_t sentences[BLOCK]
+        cdef int ids[BATCH + 1]
+        cdef int n, n_ids, j
+        cdef Py_ssize_t i, size, at
+        cdef const unsigned char* data
+        if not bos:
+            WordScorer.fill_texts(self, words, texts, bos, eos, out)
+            return
+        windows.n = 0
+        for i in range(out.shape[0]):
+            text = encodable(texts[i])
+            data = utf8_of(text, &size)
+            out[i], at, n = 0, 0, BATCH
+            windows.before = self.boundary
+            while n == BATCH:
+                n = self.next_ids(words, data, size, &at, ids)
+                n_ids = n
+                if eos and n < BATCH:
+                    ids[n] = self.boundary
+                    n_ids += 1
+                for j in range(n_ids):
+                    sentences[windows.n] = i
+                    self.add_window(&windows, ids[j])
+                    if windows.n == BLOCK:
+                        self.add_up(&windows, sentences, out)
+            PyErr_CheckSignals()
+        self.add_up(&windows, sentences, out)
+
+    cdef inline void add_up(
+        self, Windows* windows, const Py_ssize_t* sentences, double[::1] out
+    ) noexcept nogil:
+        """Add the log-probabilities of windows to those of their sentences."""
+        cdef double log_prob[BLOCK]
+        cdef int n = windows.n, j
+        self.look_up_windows(windows, log_prob, NULL)
+        for j in range(n):
+            out[sentences[j]] += log_prob[j]
+
     def fill_tokens(
         self, const int[::1] ids, const int64_t[::1] lengths, bint bos, bint eos,
         double[::1] log_prob, int[::1] orders,
     ):
-        # As windows: their blocks have the words of several sentences.
-        cdef int n_context = self.n_context, n = 0, k, word
+        # As windows; see `fill_texts`.
+        cdef Windows windows
         cdef Py_ssize_t i = 0, j, out = 0, sentence
-        # The row before the first one is the last row of the block before.
-        cdef int X[(1 + BLOCK) * MAX_WORDS]
-        cdef int y[BLOCK]
-        cdef int* before
-        if not bos:
+        if not bos or log_prob.shape[0] == 0:
             WordScorer.fill_tokens(self, ids, lengths, bos, eos, log_prob, orders)
             return
+        windows.n = 0
         with nogil:
             for sentence in range(lengths.shape[0]):
-                word = self.boundary
+                windows.before = self.boundary
                 for j in range(lengths[sentence] + eos):
-                    before = X + n * n_context
-                    for k in range(1, n_context):
-                        # No context reaches back over a boundary.
-                        before[n_context + k - 1] = (
-                            word if word == self.boundary else before[k]
-                        )
-                    before[2 * n_context - 1] = word
-                    word = self.boundary
                     if j < lengths[sentence]:
-                        word = id_below(&ids[i], self.n_words)
+                        self.add_window(&windows, id_below(&ids[i], self.n_words))
                         i += 1
-                    y[n] = word
-                    n += 1
-                    if n == BLOCK:
-                        self.fill_block(X + n_context, y, n, &log_prob[out], &orders[out])
-                        memcpy(X, X + n * n_context, n_context * sizeof(int))
-                        out += n
-                        n = 0
-            if n > 0:
-                self.fill_block(X + n_context, y, n, &log_prob[out], &orders[out])
+                    else:
+                        self.add_window(&windows, self.boundary)
+                    if windows.n == BLOCK:
+                        self.look_up_windows(&windows, &log_prob[out], &orders[out])
+                        out += BLOCK
+            if windows.n > 0:
+                self.look_up_windows(&windows, &log_prob[out], &orders[out])
 
-    cdef inline void fill_block(
-        self, const int* X, const int* y, int n, double* log_prob, int* orders
+    cdef inline void add_window(self, Windows* windows, int id) noexcept nogil:
+        """Add the window of a word after the one before it."""
+        cdef int n_context = self.n_context, before = windows.before, k
+        cdef int* last = windows.X + windows.n * n_context
+        cdef int* row = last + n_context
+        for k in range(n_context - 1):
+            # No context reaches back over a boundary.
+            row[k] = before if before == self.boundary else last[k + 1]
+        row[n_context - 1] = before
+        windows.y[windows.n] = windows.before = id
+        windows.n += 1
+
+    cdef inline void look_up_windows(
+        self, Windows* windows, double* log_prob, int* orders
     ) noexcept nogil:
-        cdef int j
-        self.ngrams.look_up(X, self.n_context, y, n, log_prob, orders)
+        """Compute the log-probabilities of windows, and remove these."""
+        cdef int n_context = self.n_context, n = windows.n, j
+        self.ngrams.look_up(
+            windows.X + n_context, n_context, windows.y, n, log_prob, orders
+        )
         for j in range(n):
             log_prob[j] = log(log_prob[j])
+        memcpy(windows.X, windows.X + n * n_context, n_context * sizeof(int))
+        windows.n = 0
 
     cdef inline bint lacks(
         self, const Context* context, const Chains* chains, int j, int k, bint follow

@@ -80,6 +80,11 @@ cdef class WordScorer(Steps):
         double zero,
     ) except -1
 
+    cdef int next_ids(
+        self, WordIds words, const unsigned char* text, Py_ssize_t n, Py_ssize_t* at,
+        int* ids,
+    ) except -1
+
     cdef State telling(self, State state)
 
     cdef int id_of(self, word) except -1

@@ -51,6 +51,9 @@ class WordScorer(Steps):
         self, words: Iterable[object], bos: bool = True, eos: bool = True
     ) -> float: ...
     def text(self, words: WordIds, text: str, bos: bool, eos: bool) -> float: ...
+    def fill_texts(
+        self, words: WordIds, texts: list[str], bos: bool, eos: bool, out: Floats
+    ) -> None: ...
     def fill_tokens(
         self,
         ids: NDArray[np.int32],

@@ -15,7 +15,7 @@ from nplm._kernels.ngrams._chains cimport MAX_WORDS
 from nplm._kernels.ngrams._hashed cimport MULTIPLIER, hash_word
 from nplm._kernels.ngrams.decoding._kenlm cimport Steps
 from nplm._kernels.ngrams.decoding._word_ids cimport (
-    Batch, Word, WordIds, encodable, expect_text, guess_id, hashed_text, ids_of, spells,
+    BATCH, Batch, Word, WordIds, encodable, expect_text, guess_id, hashed_text, ids_of, spells,
     utf8_of,
 )
 
@@ -342,43 +342,67 @@ cdef class WordScorer(Steps):
         are those of the vocabulary and `text` is a string.
         """
         cdef Context context
-        cdef int ids[CHUNK + 1]
-        cdef int n = 0, i
-        cdef Py_ssize_t size
+        cdef int ids[BATCH + 1]
+        cdef int n = BATCH, n_ids, first, j
+        cdef Py_ssize_t size, at = 0
         cdef const unsigned char* data
         cdef double total = 0
-        cdef Batch batch
-        cdef Word* word
         text = encodable(text)
         data = utf8_of(text, &size)
         self.begin_in(&context, bos)
-        words.guess(data, size, 0, &batch)
-        while batch.n > 0:
-            for i in range(batch.n):
-                if 0 <= batch.guesses[i] < self.n_words:
-                    NPLM_PREFETCH(self.prob + batch.guesses[i])
-                    NPLM_PREFETCH(self.bow + batch.guesses[i])
-            for i in range(batch.n):
-                expect_text(words, batch.guesses[i])
-            for i in range(batch.n):
-                ids[n] = words.guessed(data, &batch, i)
-                if ids[n] < 0 and self.unknown >= 0:
-                    ids[n] = self.unknown
-                elif not 0 <= ids[n] < self.n_words:
-                    word = &batch.words[i]
-                    ids[n] = self.id_of(
-                        data[word.begin:word.end].decode("utf-8", "surrogatepass")
-                    )
-                n += 1
+        while n == BATCH:
+            n = self.next_ids(words, data, size, &at, ids)
+            first, n_ids = 0, n
+            if eos and n < BATCH:
+                ids[n] = self.boundary
+                n_ids += 1
+            for j in range(n_ids):
                 # No context reaches back over a boundary.
-                if n == CHUNK or ids[n - 1] == self.boundary:
-                    total = self.score_words(&context, ids, n, total, NULL, NULL)
-                    n = 0
-            words.guess(data, size, batch.words[batch.n - 1].end, &batch)
-        if eos:
-            ids[n] = self.boundary
-            n += 1
-        return self.score_words(&context, ids, n, total, NULL, NULL)
+                if ids[j] == self.boundary or j == n_ids - 1:
+                    total = self.score_words(
+                        &context, ids + first, j + 1 - first, total, NULL, NULL
+                    )
+                    first = j + 1
+        return total
+
+    cdef int next_ids(
+        self, WordIds words, const unsigned char* text, Py_ssize_t n, Py_ssize_t* at,
+        int* ids,
+    ) except -1:
+        """Read the ids of the next words of a text; return how many.
+
+        Fewer than BATCH are the last ones.
+        """
+        cdef Batch batch
+        cdef Word* word
+        cdef int i
+        words.guess(text, n, at[0], &batch)
+        for i in range(batch.n):
+            if 0 <= batch.guesses[i] < self.n_words:
+                NPLM_PREFETCH(self.prob + batch.guesses[i])
+                NPLM_PREFETCH(self.bow + batch.guesses[i])
+        for i in range(batch.n):
+            expect_text(words, batch.guesses[i])
+        for i in range(batch.n):
+            word = &batch.words[i]
+            at[0] = word.end
+            ids[i] = words.guessed(text, &batch, i)
+            if ids[i] < 0 and self.unknown >= 0:
+                ids[i] = self.unknown
+            elif not 0 <= ids[i] < self.n_words:
+                ids[i] = self.id_of(
+                    text[word.begin:word.end].decode("utf-8", "surrogatepass")
+                )
+        return batch.n
+
+    def fill_texts(
+        self, WordIds words not None, list texts not None, bint bos, bint eos,
+        double[::1] out,
+    ):
+        """Fill `out` with the log-probabilities of sentences, as `text` returns them."""
+        cdef Py_ssize_t i
+        for i in range(out.shape[0]):
+            out[i] = self.text(words, texts[i], bos, eos)
 
     def fill_tokens(
         self, const int[::1] ids, const int64_t[::1] lengths, bint bos, bint eos,

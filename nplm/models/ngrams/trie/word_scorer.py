@@ -27,6 +27,7 @@ class ScorerMethods:
     text: Any
     fill_candidates: Any
     fill_steps: Any
+    fill_texts: Any
     fill_tokens: Any
 
     @classmethod
@@ -74,6 +75,12 @@ class ScorerMethods:
         score = self.sentence
         return np.fromiter((score(words, bos, eos) for words in sentences), np.float64)
 
+    def texts(self, words: Any, texts: list[str], bos: bool, eos: bool) -> Floats:
+        """Return the log-probability of each sentence of words between blanks."""
+        out = np.empty(len(texts))
+        self.fill_texts(words, texts, bos, eos, out)
+        return out
+
     def tokens(
         self, ids: Ids, lengths: Index, bos: bool, eos: bool, details: bool = True
     ) -> tuple[Floats, dict[str, NDArray[Any]]]:
@@ -81,7 +88,13 @@ class ScorerMethods:
 
         `ids` (n_words,) are those of the sentences, of `lengths` (n_sentences,).
         """
-        n_tokens = len(ids) + eos * len(lengths)
+        n_words, last = self._made_of[0].n_words, int(ids.max(initial=-1))
+        if last >= n_words:
+            raise ValueError(
+                f"a word has the id {last}, but the model knows {n_words} words: the "
+                "vocabulary is not the one that it was fitted with."
+            )
+        n_tokens = len(ids) + bool(eos) * len(lengths)
         log_prob, order = np.empty(n_tokens), np.empty(n_tokens, dtype=np.int32)
         lengths = lengths.astype(np.int64, copy=False)
         self.fill_tokens(ids, lengths, bos, eos, log_prob, order)
