@@ -63,7 +63,7 @@ cdef class NgramScorer(WordScorer):
         cdef int n, n_ids, j
         cdef Py_ssize_t i, size, at
         cdef const unsigned char* data
-        if not bos:
+        if not bos or out.shape[0] != len(texts):
             WordScorer.fill_texts(self, words, texts, bos, eos, out)
             return
         windows.n = 0

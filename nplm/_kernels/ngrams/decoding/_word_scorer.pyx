@@ -401,6 +401,8 @@ cdef class WordScorer(Steps):
     ):
         """Fill `out` with the log-probabilities of sentences, as `text` returns them."""
         cdef Py_ssize_t i
+        if out.shape[0] != len(texts):
+            raise ValueError(f"{len(texts)} texts, but room for {out.shape[0]}")
         for i in range(out.shape[0]):
             out[i] = self.text(words, texts[i], bos, eos)
 
