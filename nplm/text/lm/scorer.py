@@ -256,17 +256,14 @@ class Scorer:
         if self._words is None:
             return self.word_scorer.sentences(map(self._split_one, sentences), bos, eos)
         words, word_scorer = self._words, self.word_scorer
-        log_prob: list[Floats] = []
-        rest = iter(sentences)
+        log_prob, rest = [np.empty(0)], iter(sentences)
         while block := list(islice(rest, N_TOGETHER)):
             if all(isinstance(sentence, str) for sentence in block):
                 log_prob.append(word_scorer.texts(words, block, bos, eos))
             else:
                 of_each = (self.score(sentence, bos=bos, eos=eos) for sentence in block)
                 log_prob.append(np.fromiter(of_each, np.float64))
-        if len(log_prob) == 1:
-            return log_prob[0]
-        return np.concatenate([np.empty(0), *log_prob])
+        return np.concatenate(log_prob)
 
     def tokens(
         self,

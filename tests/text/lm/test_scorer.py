@@ -165,8 +165,10 @@ def test_many_sentences_have_the_scores_of_each(models, name):
             [*CASES, *as_words, *CASES * 4],
             as_words * 6,
         ):
-            found = scorer.score_many(sentences, eos=eos)
-            assert_allclose(found, expected * 6, rtol=0 if name != "network" else 1e-6)
+            together = scorer.score_many(sentences, eos=eos)
+            assert_allclose(
+                together, expected * 6, rtol=0 if name != "network" else 1e-6
+            )
     assert scorer.score_many(iter([])).shape == (0,)
 
 

@@ -181,10 +181,8 @@ class Quantizing:
             place = slice(int(start[0]), int(start[-1]))
             contexts = np.arange(first, last, dtype=np.int32)
             context_and_word = np.empty((place.stop - place.start, 2), dtype=np.int32)
-            context_and_word[:, 0], context_and_word[:, 1] = (
-                contexts.repeat(np.diff(start)),
-                trie.words[place],
-            )
+            context_and_word[:, 0] = contexts.repeat(np.diff(start))
+            context_and_word[:, 1] = trie.words[place]
             pairs.add((k, 1), context_and_word, trie.prob[place])
             self._release_pages()
 
